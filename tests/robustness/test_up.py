@@ -132,6 +132,38 @@ def test_a_directory_is_used_again_with_its_data(tmp_path: Path) -> None:
     assert "orders,3," in out
 
 
+@pytest.mark.parametrize(("count", "replicas"), [(3, 3), (2, 2)])
+def test_seed_topics_and_internal_ones_have_as_many_replicas_as_the_brokers_allow(
+    count: int, replicas: int
+) -> None:
+    script = """
+import os
+from confluent_kafka import Consumer, Producer
+servers = {"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"]}
+producer = Producer({**servers, "transactional.id": "t"})
+producer.init_transactions()
+producer.begin_transaction()
+producer.produce("orders", b"x")
+producer.commit_transaction()
+consumer = Consumer({**servers, "group.id": "g", "auto.offset.reset": "earliest"})
+consumer.subscribe(["orders"])
+assert consumer.poll(60).value() == b"x"
+consumer.close()
+topics = producer.list_topics(timeout=30).topics
+for name in ("orders", "__consumer_offsets", "__transaction_state"):
+    print(name, {len(partition.replicas) for partition in topics[name].partitions.values()})
+"""
+    seed = ("--seed-topic", f"orders:1:{replicas}")
+    with up(
+        "-n", str(count), "--port", "0", "--memory", *seed, "--", sys.executable, "-c", script
+    ) as running:
+        code, out = running.end()
+    assert code == 0, running.said
+    assert out.splitlines() == [
+        f"{name} {{{replicas}}}" for name in ("orders", "__consumer_offsets", "__transaction_state")
+    ]
+
+
 @pytest.mark.parametrize("count", ["2", "4"])
 def test_a_directory_of_another_number_of_nodes_is_refused(tmp_path: Path, count: str) -> None:
     with up("-n", "3", "-d", str(tmp_path), "--port", "0", "--", "true") as first:

@@ -188,9 +188,8 @@ class FetcherConnection:
         """The leader cannot be reached, or the connection failed: ask again later."""
         if self._is_closed:
             return
-        _log.info("Broker %d cannot be fetched from: %s", self._fetcher.leader_id, reason)
         self._disconnect()
-        self._fetcher.unanswered(self._now_ms())
+        self._fetcher.unanswered(self._now_ms(), str(reason))
         self._rest()
 
     def _disconnect(self) -> None:

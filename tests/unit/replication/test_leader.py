@@ -94,7 +94,7 @@ def test_min_isr_follows_the_topics_configuration(tmp_path: Path) -> None:
 def test_a_smaller_min_isr_commits_what_waits(tmp_path: Path) -> None:
     partition, leader = leading(tmp_path, 1, min_insync_replicas=2)
     waiting, seen = Poked(), outcomes(leader, 10)
-    partition.fetch_waiters.add(waiting)
+    partition.fetch_waiters.add(waiting, waiting.partition)
     partition.configure(config(min_insync_replicas=1))
     assert partition.log.high_watermark == 10
     assert (waiting.times, seen) == (1, [None])

@@ -13,6 +13,12 @@ HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 BROKER, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 MOST_CONTROLLERS: Final = 3
+_TWO_REPLICAS: Final = {
+    "offsets.topic.replication.factor": "2",
+    "transaction.state.log.replication.factor": "2",
+    "transaction.state.log.min.isr": "1",
+}
+"""Of internal topics, on two brokers: the defaults want three, and would leave no node to do without."""
 
 
 class NodePorts(NamedTuple):
@@ -62,6 +68,7 @@ def plan_cluster(
             "controller.listener.names": CONTROLLER,
             "controller.quorum.bootstrap.servers": quorum,
             "log.dirs": f"{folder}/node-{i}",
+            **(_TWO_REPLICAS if len(ports) == 2 else {}),
             **settings,
         }
         nodes.append(PlannedNode(i, f"{HOST}:{pair.broker}", properties))

@@ -31,6 +31,7 @@ _SECURITY_PROTOCOLS_NEEDING_KEYS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL
 _DEFAULTS = {
     "controller.quorum.append.linger.ms": "0",  # records share the fsync that is under way without waiting
     "group.initial.rebalance.delay.ms": "0",  # the first member of a group does not wait
+    "replica.socket.receive.buffer.bytes": "-1",  # the system's buffer grows with the load: half the CPU time
     # A start replays the whole log, and compaction never touches the last segment.
     "transaction.state.log.segment.bytes": str(1 << 20),
     "transaction.two.phase.commit.enable": "true",  # exactly-once pipelines use two-phase commit

@@ -188,8 +188,10 @@ class Fetcher:
                 yield _AT_A_TIME * _ASK_CALLS
         return FetchRequest((session.id, session.epoch), topics, forgotten)
 
-    def unanswered(self, now_ms: int) -> None:
+    def unanswered(self, now_ms: int, reason: str) -> None:
         """The leader cannot be reached, or did not answer: ask again later, in a new session."""
+        level = logging.DEBUG if self._failures else logging.INFO
+        _log.log(level, "Cannot fetch from broker %d: %s", self.leader_id, reason)
         self._session.failed()
         self._retry_at_ms = now_ms + self._backoff_after(self._failures)
         self._failures += 1
@@ -217,8 +219,7 @@ class Fetcher:
         """The leader refused a whole request. A session that it does not have is no failure."""
         self._session.failed(code)
         if code not in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
-            _log.warning("Broker %d refused a fetch: %s", self.leader_id, code.name)
-            self.unanswered(now_ms)
+            self.unanswered(now_ms, f"it answered {code.name}")
 
     def _take(self, partition: FetchedPartition, data: PartitionData, now_ms: int) -> None:
         if data.error_code:

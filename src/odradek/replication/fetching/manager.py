@@ -119,8 +119,8 @@ class FetcherManager:
             yield FEW
         self.wake()
 
-    def leader_of(self, tp: TopicPartition) -> FetcherKey | None:
-        """The leader that a partition is fetched from, and the index of its fetcher."""
+    def fetcher_of(self, tp: TopicPartition) -> FetcherKey | None:
+        """The fetcher of a partition."""
         found = self._fetched_by.get(tp)
         return None if found is None else found[0]
 

@@ -49,6 +49,7 @@ def test_a_broker_is_described_as_apache_does_but_for_our_own_defaults(node: Nod
         "controller.quorum.append.linger.ms",
         "group.initial.rebalance.delay.ms",
         "offsets.topic.replication.factor",
+        "replica.socket.receive.buffer.bytes",
         "share.coordinator.state.topic.min.isr",
         "share.coordinator.state.topic.replication.factor",
         "transaction.state.log.min.isr",

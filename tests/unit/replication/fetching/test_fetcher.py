@@ -226,7 +226,7 @@ def test_a_leader_that_does_not_answer_is_asked_again_in_a_new_session(tmp_path:
     stage.ask_fetch()
     stage.answer(data())
     stage.ask_fetch()
-    stage.fetcher.unanswered(stage.now_ms)
+    stage.fetcher.unanswered(stage.now_ms, "it is silent")
     assert stage.ask() is None
     assert stage.fetcher.wake_at_ms == stage.now_ms + FIRST_BACKOFF_MS
     stage.now_ms += FIRST_BACKOFF_MS
@@ -340,3 +340,26 @@ def test_an_error_of_list_offsets_waits_like_one_of_fetch(
     assert stage.ask() is None
     stage.now_ms += BACKOFF_MS
     assert (stage.ask() is not None) == retries
+
+
+# --- many partitions --------------------------------------------------------------------------------------
+
+
+def test_the_work_of_many_partitions_comes_in_small_steps(tmp_path: Path) -> None:
+    """Others have their turn in between, and what leaves meanwhile is not asked for."""
+    stage = Stage(*(follower_of(tmp_path, index) for index in range(100)))
+    asking = stage.fetcher.next_request(stage.now_ms)
+    assert next(asking) < 200
+    stage.fetcher.remove(key_of(0))
+    stage.fetcher.remove(key_of(99))
+    costs = []
+    while True:
+        try:
+            costs.append(next(asking))
+        except StopIteration as done:
+            request = done.value
+            break
+    assert max(costs) < 200 and len(costs) >= 4
+    assert 0 in named(request) and 99 not in named(request)
+    stage.answer(*(data(index) for index in range(99)))
+    assert list(stage.ask_fetch().forgotten) == [key_of(0)]
