@@ -25,6 +25,12 @@ class RecordedTransactions(Worker):
         self._lives = count()
         self._offsets: dict[bytes, int] = {}
 
+    @property
+    def outcomes(self) -> str:
+        return (
+            f"transactions: {self.committed} committed, {self.aborted} aborted, {self.unsure} with an error"
+        )
+
     def work(self) -> None:
         producer = self._new_producer()
         for number in count():
