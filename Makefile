@@ -15,7 +15,7 @@ HOSTILE_ARGS ?=
 # Without compiled files every process of the tests compiles 350 modules anew: 260 ms, where the import takes 160.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-kills soak-bulk soak-storage soak-spark soak-hostile soak-ids \
+.PHONY: install install-lite demo check stubs test judge bench soak-sim soak-cluster soak-eos soak-kills soak-replication soak-bulk soak-storage soak-spark soak-hostile soak-ids \
 	soak-held soak-topics soak-bombs soak-fuzz mutants counts lock clean
 
 install: $(STAMP)
@@ -130,6 +130,15 @@ soak-cluster: $(ANY_INSTALL)
 soak-kills: $(ANY_INSTALL)
 	ODRADEK_SOAK_KILLS=50 ODRADEK_SOAK_STOPPED_S=15 $(BIN)/python -m pytest -s tests/cluster/test_kills.py \
 		tests/cluster/test_stopped.py $(PYTEST_ARGS)
+
+# Replication in real processes for ten minutes: leaders killed and stopped for longer than a session, restarts in
+# turn, nodes that cannot reach each other. Then replicas of ours and of Apache Kafka's, both killed. CI does a minute.
+soak-replication: $(ANY_INSTALL)
+	ODRADEK_SOAK_LEADER_KILLS=30 ODRADEK_SOAK_PAUSES=4 ODRADEK_SOAK_SESSION_MS=9000 ODRADEK_SOAK_ROLLS=3 \
+		ODRADEK_SOAK_CUTS=15 ODRADEK_SOAK_MIXED_ROUNDS=3 $(BIN)/python -m pytest -s \
+		tests/cluster/test_replicated_kills.py tests/cluster/test_replicated_zombie.py \
+		tests/cluster/test_replicated_restarts.py tests/cluster/test_lost_disks.py tests/cluster/test_network_faults.py \
+		tests/peer/test_mixed_replication.py $(PYTEST_ARGS)
 
 # Producers at the speed of the disk for ten minutes: no election, no stall of a node's loop; CI does four seconds.
 soak-bulk: $(ANY_INSTALL)

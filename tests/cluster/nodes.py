@@ -1,7 +1,7 @@
 """Clusters for tests: whole nodes on one event loop, or each in a process that can be killed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
@@ -10,10 +10,17 @@ from odradek.broker.node import Node
 from odradek.cli.node.formatting import format_node
 from odradek.cli.node.local_cluster import LocalCluster, LocalNode
 from odradek.cli.node.local_directories import format_cluster, free_ports
-from odradek.cli.node.local_plan import HOST, ClusterPlan, PlannedNode, properties_text
+from odradek.cli.node.local_plan import (
+    HOST,
+    ClusterPlan,
+    NodePorts,
+    PlannedNode,
+    plan_cluster,
+    properties_text,
+)
 from odradek.core.configs import NodeConfig
 from odradek.core.types import uuid_to_text
-from odradek.metadata.formatting import STATIC, FirstVoters, new_id
+from odradek.metadata.formatting import OBSERVER, STATIC, FirstVoters, new_id
 from odradek.runtime.real import RealRuntime
 
 START_SECONDS = 60.0
@@ -22,6 +29,26 @@ START_SECONDS = 60.0
 def formatted(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> ClusterPlan:
     """A new cluster whose directories are formatted, as `odradek up` does it."""
     return format_cluster(str(folder), free_ports(count), settings or {})
+
+
+def formatted_with(
+    folder: Path,
+    count: int,
+    settings: Mapping[str, str],
+    change: Callable[[PlannedNode], Mapping[str, str]],
+    ports: Sequence[NodePorts] | None = None,
+) -> ClusterPlan:
+    """The same, where each node has properties of its own. `ports` are those that the nodes are known by."""
+    rng = Random()
+    directory_ids = [new_id(rng) for _ in range(count)]
+    plan = plan_cluster(str(folder), ports or free_ports(count), directory_ids, settings)
+    nodes = tuple(node._replace(properties={**node.properties, **change(node)}) for node in plan.nodes)
+    cluster_id = uuid_to_text(new_id(rng))
+    for node in nodes:
+        config = config_of(node.properties)
+        first = FirstVoters(voters=plan.voters) if config.is_controller else OBSERVER
+        format_node(config, cluster_id, first)
+    return ClusterPlan(nodes, plan.voters)
 
 
 def config_of(properties: Mapping[str, str]) -> NodeConfig:
@@ -81,10 +108,28 @@ class Processes:
     def nodes(self) -> dict[int, LocalNode]:
         return {node.node_id: node for node in self.cluster.nodes}
 
+    @property
+    def folders(self) -> dict[int, list[Path]]:
+        """The log directories of each node."""
+        return {
+            node.node_id: [Path(path) for path in node.properties["log.dirs"].split(",")]
+            for node in self.plan.nodes
+        }
+
     def kill(self, node_id: int) -> None:
         node = self.nodes[node_id]
         node.kill()
         node.wait(10)
+
+    def stop(self, node_id: int) -> None:
+        """In an orderly way: its leaders move first."""
+        node = self.nodes[node_id]
+        node.stop()
+        node.wait(START_SECONDS)
+        assert node.process.returncode == 0, node.last_words()
+
+    def send(self, node_id: int, sig: int) -> None:
+        self.nodes[node_id].process.send_signal(sig)
 
     def restart(self, node_id: int) -> None:
         at = [node.node_id for node in self.cluster.nodes].index(node_id)
@@ -95,7 +140,12 @@ class Processes:
 
 @contextmanager
 def processes(folder: Path, count: int, settings: Mapping[str, str] | None = None) -> Iterator[Processes]:
-    started = Processes(folder, formatted(folder, count, settings))
+    with running(Processes(folder, formatted(folder, count, settings))) as started:
+        yield started
+
+
+@contextmanager
+def running(started: Processes) -> Iterator[Processes]:
     try:
         started.cluster.launch()
         started.cluster.wait_until_ready(START_SECONDS)

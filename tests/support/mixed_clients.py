@@ -1,6 +1,6 @@
 """A real client on a mixed cluster: what it wrote is acknowledged, what it reads is all there is."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -8,10 +8,17 @@ from confluent_kafka.admin import AdminClient, NewTopic
 QUIET = {"log_level": 0}
 
 
-def create(servers: str, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+def create(
+    servers: str, topic: str, replicas: Sequence[Sequence[int]], configs: Mapping[str, str] | None = None
+) -> None:
     """With these replicas of each partition. Answered when this returns."""
     admin = AdminClient({"bootstrap.servers": servers, **QUIET})
-    new = NewTopic(topic, num_partitions=len(replicas), replica_assignment=[list(row) for row in replicas])
+    new = NewTopic(
+        topic,
+        num_partitions=len(replicas),
+        replica_assignment=[list(row) for row in replicas],
+        config=dict(configs or {}),
+    )
     admin.create_topics([new], request_timeout=30)[topic].result(60)
 
 

@@ -132,10 +132,12 @@ def _read_one(
     partition = replicas.partition_of(*answer.key)
     answer.partition = partition
     try:
-        leader = partition.require_leader(fetch.current_leader_epoch)
         if follower is not None:
+            leader = partition.require_leader(fetch.current_leader_epoch)
             leader.require_replica(follower.broker_id, fetch.current_leader_epoch)
             replicas.require_current(follower)
+        elif isolation is not Isolation.LOG_END:  # replica id -2, with which replicas are compared, reads any
+            partition.require_leader(fetch.current_leader_epoch)
     except KafkaError as e:
         if e.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:  # the client has newer metadata than we have
             answer.current_leader = partition.leader_id, partition.leader_epoch

@@ -105,6 +105,15 @@ def test_an_error_is_told_at_once_with_the_leader_to_ask(tmp_path: Path) -> None
     assert answer.partition is not None
 
 
+def test_who_compares_replicas_reads_a_follower_too(tmp_path: Path) -> None:
+    """Replica id -2, which Apache's replica verification has: no follower, and not bound by a watermark."""
+    replicas = filled(tmp_path, 1)
+    with_partition(replicas, followed(2, epoch=4), 0)
+    assert read(replicas, wants()).answers[0].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    (answer,) = read(replicas, wants(), isolation=Isolation.LOG_END).answers
+    assert (answer.error, answer.size) == (ErrorCode.NONE, 2 * SIZE)
+
+
 def test_a_partition_that_is_not_here_is_unknown(tmp_path: Path) -> None:
     found = read(managed(tmp_path), wants())
     (answer,) = found.answers
