@@ -132,7 +132,7 @@ soak-kills: $(ANY_INSTALL)
 		tests/cluster/test_stopped.py $(PYTEST_ARGS)
 
 # Replication in real processes for ten minutes: leaders killed and stopped for longer than a session, restarts in
-# turn, nodes that cannot reach each other. Then replicas of ours and of Apache Kafka's, both killed. CI does a minute.
+# turn, nodes that cannot reach each other. Then replicas of ours and of Apache Kafka's, both killed.
 soak-replication: $(ANY_INSTALL)
 	ODRADEK_SOAK_LEADER_KILLS=30 ODRADEK_SOAK_PAUSES=4 ODRADEK_SOAK_SESSION_MS=9000 ODRADEK_SOAK_ROLLS=3 \
 		ODRADEK_SOAK_CUTS=15 ODRADEK_SOAK_MIXED_ROUNDS=3 $(BIN)/python -m pytest -s \
