@@ -51,6 +51,7 @@ async def write_txn_markers(ctx: RequestContext[Needs], request: "WriteTxnMarker
         codes: Outcomes = {}
         for outcome in outcomes:
             codes.update(await outcome)
+            await pace(FEW)  # many may be there already
         results.append(await slices.run(_result(types, marker, codes)))
     return types.WriteTxnMarkersResponse(markers=results)
 
