@@ -9,7 +9,7 @@ import os
 import pathlib
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from asking import (
@@ -98,7 +98,7 @@ class _Load:
     def catch_up(self) -> Iterator[Sample]:
         """A follower comes back to what it missed. The time begins when it is a broker again."""
         topic, port = self._topic(), self._nodes.ports[0]
-        self._end(FOLLOWERS[-1], signal.SIGTERM)
+        _until_gone(self._end(FOLLOWERS[-1], signal.SIGTERM))
         self._run("produce", topic, batch=MB, mb=self._plan.replicated_mb)
         self._nodes.restart(FOLLOWERS[-1])
         asyncio.run(until_brokers(port, REPLICAS))
@@ -133,7 +133,7 @@ class _Load:
         time.sleep(self._plan.idle_s)
         yield "replication.many.idle", (sum(map(cpu_s, pids)) - before) / self._plan.idle_s / REPLICAS * 100
         yield "replication.many.rss", sum(map(rss_mb, pids)) / REPLICAS
-        self._end(LEADER, signal.SIGKILL)
+        _until_gone(self._end(LEADER, signal.SIGKILL))
         began = time.monotonic()
         stall = asyncio.run(
             longest_answer_ms(ports[1], lambda: until_led_by_others(ports[1:], topic, LEADER, count))
@@ -145,10 +145,10 @@ class _Load:
         """From the end of a leader to the next record that is acknowledged."""
         topic = self._topic(leader)
         self._run("first", topic, secs=30)
-        self._end(leader, how, wait=False)
+        pid = self._end(leader, how)
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         acked: float = self._run("first", topic, secs=120)["boottime"]
-        self._gone(leader)
+        _until_gone(pid)
         return (acked - began) * 1000
 
     def _topic(self, leader: int = LEADER) -> str:
@@ -167,14 +167,11 @@ class _Load:
         )
         return answer
 
-    def _end(self, node_id: int, how: signal.Signals, *, wait: bool = True) -> None:
-        os.kill(self._nodes.pid(node_id), how)
-        if wait:
-            self._gone(node_id)
-
-    def _gone(self, node_id: int) -> None:
+    def _end(self, node_id: int, how: signal.Signals) -> int:
+        """Signal a node. Returns its process."""
         pid = self._nodes.pid(node_id)
-        _until(lambda: not _lives(pid))
+        os.kill(pid, how)
+        return pid
 
 
 def _lives(pid: int) -> bool:
@@ -184,6 +181,6 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
+def _until_gone(pid: int) -> None:
+    while _lives(pid):
         time.sleep(0.01)
